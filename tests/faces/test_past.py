@@ -60,7 +60,7 @@ def list_events(where: Stage) -> list[dict[str, Any]]:
 def test_dragged_handle_stays_under_the_pointer(told: Stage, open_page: Open) -> None:
     page = open_page(told, "#/list/shop")
     track = open_strip(page)
-    places = {name: get_middle(page, name) for name in (".strip", ".round[aria-label='Time machine']", "h1")}
+    places = {name: get_middle(page, name) for name in (".time-machine", ".round[aria-label='Time machine']", "h1")}
     x, y = get_middle(page, ".handle.of-to")
     target = track["x"] + 0.6 * track["width"]
     page.mouse.move(x, y + 20)
@@ -129,13 +129,16 @@ def test_handles_follow_the_keyboard(told: Stage, open_page: Open) -> None:
     page.keyboard.press("Shift+ArrowLeft")
     by = {event["version"]: event["actor"] for event in list_events(told)}
     assert by[get_version(page)] != by[newest - 1]
+    page.keyboard.press("Home")
+    page.keyboard.press("Shift+ArrowLeft")
+    assert get_version(page) <= TASKS, "before the first call there is nothing"
     page.keyboard.press("n")
     expect(page.locator(".past-pill")).to_have_count(0)
 
 
 def test_compared_versions_show_what_differs(told: Stage, open_page: Open) -> None:
     page = open_page(told, "#/list/shop?at=41..")
-    heads = page.locator(".group-head")
+    heads = page.locator(".change-head")
     expect(heads.first).to_have_text("Failed 5")
     expect(page.locator(".change.g-failed").first).to_contain_text("2 of 41 tests fail")
     expect(page.locator(".past-pill")).to_have_text("Read only: two versions")
@@ -175,7 +178,7 @@ def test_list_becomes_what_it_was(empty: Stage, open_page: Open) -> None:
     page.get_by_role("button", name="Make the list what it was").click()
     expect(page.locator("dialog .lines li")).to_have_count(3)
     page.get_by_role("button", name="Make it so").click()
-    expect(page.locator(".row")).to_have_count(1)
+    expect(page.locator(".toast")).to_contain_text("The list is what it was")
     assert [task.title for task in agent.list()] == ["one"]
     readonly = open_page(empty, "#/list/restored?at=2", scope={"mode": "ro"})
     expect(readonly.locator(".handle.of-to")).to_be_visible()
@@ -206,7 +209,7 @@ def test_history_filters_by_agent_and_leads_to_the_past(told: Stage, open_page: 
     expect(page.locator(".call.here")).to_have_count(1)
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"#/list/shop/\d+\?at=\d+$"))
-    expect(page.locator(".strip .past-pill")).to_have_text("Read only: as it was")
+    expect(page.locator(".time-machine .past-pill")).to_have_text("Read only: as it was")
     page.go_back()
     expect(page.locator(".call").first).to_be_visible()
 
@@ -234,3 +237,27 @@ def test_long_history_has_few_nodes(empty: Stage, open_page: Open) -> None:
     nodes = page.evaluate("document.querySelectorAll('*').length")
     keep(history_nodes=nodes)
     assert nodes <= MAX_NODES
+
+
+def test_styles_of_other_screens_leave_the_time_machine_alone(told: Stage, open_page: Open) -> None:
+    page = open_page(told)
+    sheets = page.locator("link[rel=stylesheet]")
+    expect(sheets).to_have_count(5)
+    page.evaluate("location.hash = '#/list/shop/3?at=100'")
+    expect(page.locator(".track .bright path").first).to_be_visible()
+    heights = page.evaluate(
+        "['.time-machine', '.track', '.track .handle']"
+        ".map(name => document.querySelector(name).getBoundingClientRect().height)"
+    )
+    assert heights[0] > heights[1] > 50
+    assert heights[1] < heights[2] < heights[0]
+
+
+def test_filter_of_the_history_stays_while_the_past_is_shown(told: Stage, open_page: Open) -> None:
+    page = open_page(told, "#/list/shop/history")
+    ann = page.get_by_role("button", name=re.compile("^ann"))
+    ann.click()
+    page.get_by_role("button", name="Time machine").click()
+    page.keyboard.press("[")
+    expect(page).to_have_url(re.compile("at="))
+    expect(ann).to_have_attribute("aria-pressed", "true")

@@ -40,7 +40,7 @@ def get_constant_totals(now: int) -> list[dict[str, int]]:
 
 def test_lanes_show_what_agents_worked_on(planned: Stage, open_page: Open) -> None:
     page = open_page(planned, "#/timeline")
-    lanes = page.locator(".lane")
+    lanes = page.locator(".time-lane")
     expect(lanes.filter(has_text="codex").get_by_role("link", name="Serve tasks over HTTP")).to_be_visible()
     expect(lanes.filter(has_text="gemini")).to_have_attribute("aria-label", re.compile(r"gemini, \d+ % busy, \d+ task"))
     expect(page.locator(".figures")).to_contain_text("too few results for a forecast")
@@ -49,7 +49,7 @@ def test_lanes_show_what_agents_worked_on(planned: Stage, open_page: Open) -> No
     expect(lanes.filter(has_text="gemini")).to_have_count(0)
     page.get_by_role("button", name="week").click()
     expect(page).to_have_url(re.compile(r"span=week"))
-    page.locator(".lane").get_by_role("link").first.click()
+    page.locator(".time-lane").get_by_role("link").first.click()
     expect(page.locator("h1")).to_have_text("Website")
 
 
@@ -71,6 +71,20 @@ def test_timeline_of_a_list_can_be_enlarged(planned: Stage, open_page: Open) -> 
     expect(fit).to_be_disabled()
 
 
+def test_wheel_shows_at_most_the_whole_time(planned: Stage, open_page: Open) -> None:
+    page = open_page(planned, "#/timeline?span=constructor")
+    chart = page.locator(".chart")
+    expect(chart).to_be_visible()
+    chart.hover(position={"x": 200, "y": 60})
+    page.keyboard.down("Shift")
+    fit = page.get_by_role("button", name="Fit")
+    page.mouse.wheel(0, -100)
+    expect(fit).to_be_enabled()
+    for _ in range(4):
+        page.mouse.wheel(0, 100)
+    expect(fit).to_be_disabled()
+
+
 def test_many_spans_have_few_nodes(planned: Stage, open_page: Open) -> None:
     page = open_page(planned)
     now = round(time.time() * 1000)
@@ -87,7 +101,7 @@ def test_many_spans_have_few_nodes(planned: Stage, open_page: Open) -> None:
     ]
     answer_with(page, spans, get_constant_totals(now))
     page.evaluate("location.hash = '#/timeline'")
-    expect(page.locator(".lane")).to_have_count(12)
+    expect(page.locator(".time-lane")).to_have_count(12)
     expect(page.locator(".block", has_text=re.compile(r"^\d+ tasks$")).first).to_be_visible()
     nodes = page.evaluate("document.querySelectorAll('*').length")
     keep(timeline_nodes=nodes)
@@ -110,5 +124,5 @@ def test_head_says_when_the_list_is_ready(planned: Stage, open_page: Open) -> No
 @pytest.mark.parametrize("screen", ["#/timeline", "#/list/release-1.0/timeline"])
 def test_timelines_are_accessible(planned: Stage, open_page: Open, mode: str, screen: str) -> None:
     page = open_page(planned, screen, mode=mode)
-    expect(page.locator(".lane").first).to_be_visible()
+    expect(page.locator(".time-lane").first).to_be_visible()
     assert_accessible(page)

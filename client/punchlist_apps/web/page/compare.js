@@ -12,13 +12,16 @@ import { calls } from "./story.js";
 import { clock } from "./text.js";
 
 const ROW_HEIGHT = matchMedia("(pointer: coarse)").matches ? 48 : 34;
-const only = signal(null); // number of the one group that is shown
+const chosenGroup = signal(null); // number of the one group that is shown
 
 const differences = computed(() => {
   list.value; // rows change in place
   const rows = versions.value.to === null ? list.value?.rows : past.value?.rows;
   return base.value && rows ? compareRows(base.value.rows, rows) : null;
 });
+
+/** The number of the one group that is shown; null for all, as when nothing differs in that way any more. */
+const only = computed(() => (differences.value?.some(({ group }) => group === chosenGroup.value) ? chosenGroup.value : null));
 
 /** The lines of the view: groups, and their tasks. */
 const items = computed(() => {
@@ -69,9 +72,9 @@ addCommands("list/compare", {
 function Chips() {
   const counts = GROUPS.map((_, at) => differences.value.filter(({ group }) => group === at).length);
   const Chip = ({ value, count, children }) => html`<button class="chip-button"
-    aria-pressed=${only.value === value ? "true" : "false"} onClick=${() => (only.value = value)}>
+    aria-pressed=${only.value === value ? "true" : "false"} onClick=${() => (chosenGroup.value = value)}>
     ${children} <b>${count.toLocaleString()}</b></button>`;
-  return html`<div class="tools past-chips" role="group" aria-label="Differences">
+  return html`<div class="tools chips" role="group" aria-label="Differences">
     <b>version ${versions.value.from} → ${versions.value.to ?? "now"}</b>
     <${Chip} value=${null} count=${differences.value.length}>all<//>
     ${GROUPS.map(([title], at) => counts[at] > 0 && html`<${Chip} key=${title} value=${at} count=${counts[at]}>${title}<//>`)}
@@ -81,7 +84,7 @@ function Chips() {
 export default function Compare() {
   const active = items.value.findIndex((item) => item.key === chosen.value);
   useLayoutEffect(() => {
-    if (active >= 0 && !document.activeElement.closest("dialog, input, .strip"))
+    if (active >= 0 && !document.activeElement.closest("dialog, input, .time-machine"))
       document.querySelector(".change.here")?.focus({ preventScroll: true });
   }, [chosen.value, active]);
   if (!differences.value) return html`<p class="hush" role="status">Reading both versions…</p>`;
@@ -97,7 +100,7 @@ const style = { height: `${ROW_HEIGHT}px` };
 function Item({ item: { head, count, key, group, task, before } }) {
   if (!task) {
     const [title, , tone] = GROUPS[head];
-    return html`<div role="listitem" class=${`group-head g-${tone}`} style=${style}>
+    return html`<div role="listitem" class=${`change-head g-${tone}`} style=${style}>
       ${title} <span class="count">${count.toLocaleString()}</span></div>`;
   }
   const [, sign, tone] = GROUPS[group];

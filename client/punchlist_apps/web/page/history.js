@@ -17,8 +17,9 @@ const kind = signal(null); // filter: calls with a change of this kind
 const opened = signal(new Set()); // versions of calls that show their events
 const folded = signal(new Set()); // days
 const cursor = signal(null); // version of the chosen call
+const listName = computed(() => place.value.name);
 effect(() => {
-  place.value.name;
+  listName.value;
   [actor.value, kind.value, cursor.value, opened.value, folded.value] = [null, null, null, new Set(), new Set()];
 });
 
@@ -105,7 +106,7 @@ function Chips() {
   const total = [...byActor.values()].reduce((sum, count) => sum + count, 0);
   const ofActor = calls.value.filter(hasActor);
   const kinds = Object.keys(KINDS).map((name) => [name, ofActor.filter((call) => call.kinds.has(name)).length]);
-  return html`<div class="tools past-chips" role="group" aria-label="Filters">
+  return html`<div class="tools chips" role="group" aria-label="Filters">
     <${Chip} of=${actor} value=${null} count=${total}>Everybody<//>
     ${[...byActor].sort(([, a], [, b]) => b - a).map(([name, count]) => html`<${Chip} key=${name} of=${actor}
       value=${name} count=${count}><${Badge} of=${name} size="small" /><${Text} class="cut" of=${name} /><//>`)}
@@ -120,7 +121,7 @@ export default function History() {
   if (!current.value) return html`<p class="hush" role="status">Loading the history…</p>`;
   const active = items.value.findIndex((item) => item.key === cursor.value);
   useLayoutEffect(() => {
-    if (active >= 0 && !document.activeElement.closest("dialog, input, .strip"))
+    if (active >= 0 && !document.activeElement.closest("dialog, input, .time-machine"))
       document.querySelector(".call.here .main")?.focus({ preventScroll: true });
   }, [cursor.value, active]);
   return html`<${Chips} />

@@ -188,7 +188,7 @@ function Rows() {
   }, [placed]);
   useEffect(() => {
     const tops = isEmpty ? [] : topsOf(cursor.value);
-    if (!tops.length) return;
+    if (!tops.length || !box.current) return;
     const { scrollTop, clientHeight } = box.current;
     const last = placed.at(-1);
     const head = last.title ? headHeight : 0;

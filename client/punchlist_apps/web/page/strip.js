@@ -88,12 +88,13 @@ function moveTo(key, share) {
 
 const stepTo = (key, version) => showVersions({ [key]: version });
 
-/** Return the version where the next or previous call by another actor ends; null for none that has been read. */
+/** Return the version where the next or previous call by another actor ends. Without one, it is the present or stays. */
 function findOtherActor(version, by) {
   const { actor } = callOf(version) ?? {};
   const ordered = by > 0 ? calls.value : calls.value.toReversed();
   const isBeyond = (call) => (by > 0 ? call.version > version : call.version < version);
-  return ordered.find((call) => isBeyond(call) && call.actor !== actor)?.version ?? null;
+  const found = ordered.find((call) => isBeyond(call) && call.actor !== actor);
+  return found ? found.version : by > 0 ? null : version;
 }
 
 /** Return the version of the neighboring bucket that has another one. */
@@ -250,8 +251,8 @@ const Tick = ({ at }) => html`<time style=${{ left: `${(100 * at) / TICKS}%` }}>
   ${at === TICKS ? "now" : clock(timeAt(at / TICKS))}</time>`;
 
 /** The bars in numbers, for screen readers. */
-const Table = () => html`<table class="sr"><caption>Changes of the list</caption><tbody>
-  ${actors.value.map(([actor, count]) => html`<tr key=${actor}><th scope="row">${safe(actor)}</th><td>${count}</td></tr>`)}</tbody></table>`;
+const Table = () => html`<div class="sr"><table><caption>Changes of the list</caption><tbody>
+  ${actors.value.map(([actor, count]) => html`<tr key=${actor}><th scope="row">${safe(actor)}</th><td>${count}</td></tr>`)}</tbody></table></div>`;
 
 export default function Strip() {
   const present = getPresent();
@@ -260,12 +261,12 @@ export default function Strip() {
   useEffect(() => {
     if (isKnown && (histogram.value.version >= present || isDragging.value || timer.current)) return;
     timer.current = setTimeout(() => readHistogram().finally(() => (timer.current = 0)), isKnown ? FRESH_MS : 0);
-  }, [present, isKnown, isDragging.value]);
+  }, [present, isKnown, isDragging.value, histogram.value]);
   useEffect(() => () => (clearTimeout(timer.current), (isPlaying.value = false)), []);
   const { from, to } = versions.value;
   const target = from ?? to;
   const [left, right] = [from === null ? 0 : shares.value.from, shares.value.to].map((share) => 100 * (isKnown ? share : 0));
-  return html`<section class="strip" aria-label="Time machine">
+  return html`<section class="time-machine" aria-label="Time machine">
     <div class="strip-head">
       <button class="round" aria-label=${isPlaying.value ? "Stop" : "Play"} title="Play (Space)"
         onClick=${() => (isPlaying.value = !isPlaying.value)}><${Icon} of=${isPlaying.value ? "stop" : "play"} /></button>

@@ -31,7 +31,7 @@ const OUTCOMES = {
   completed: "done", failed: "failed", waits: "asks for a yes", running: "running, with its estimate", released: "given back",
 };
 
-const spanName = computed(() => (place.value.query.span in SPANS ? place.value.query.span : "day"));
+const spanName = computed(() => (Object.hasOwn(SPANS, place.value.query.span) ? place.value.query.span : "day"));
 /** The lists that are shown; empty for all. */
 const names = computed(() =>
   place.value.name ? [place.value.name] : (place.value.query.lists ?? "").split(",").filter(Boolean).slice(0, MAX_LISTS));
@@ -79,14 +79,15 @@ effect(() => {
   timer = setTimeout(read, 0);
 });
 
-/** The part of time that is shown: from the first span on, with room for the forecast after now. */
-const view = computed(() => {
-  if (zoom.value) return zoom.value;
+/** The whole time: from the first span on, with room for the forecast after now. */
+const whole = computed(() => {
   const { spans, totals, now, from } = data.value;
   const first = Math.min(now - 60_000, spans[0]?.from_at ?? now, ...spans.map((span) => span.from_at));
   const begin = spans.length ? Math.max(from, first - (now - first) * 0.02) : from;
   return { from: begin, to: now + ((now - begin) * AHEAD) / (1 - AHEAD) };
 });
+/** The part of time that is shown. */
+const view = computed(() => zoom.value ?? whole.value);
 
 const fit = { run: () => (zoom.value = null) };
 addCommands("timeline", { fit });
@@ -164,7 +165,7 @@ function Lane({ lane, now }) {
   const { owner, rows, busy } = lane;
   const [host, ...rest] = owner.split("/");
   const share = `${Math.round(100 * busy)} % busy`;
-  return html`<section class="lane" aria-label=${`${safe(owner) || "nobody"}, ${share}, ${plural(lane.spans.length, "task")}`}>
+  return html`<section class="time-lane" aria-label=${`${safe(owner) || "nobody"}, ${share}, ${plural(lane.spans.length, "task")}`}>
     <div class="lane-head">${owner && html`<${Badge} of=${owner} />`}
       <span class="cut"><b><${Text} of=${host || "nobody"} /></b>${rest.length > 0 && html`<${Text} class="hush" of=${rest.join("/")} />`}</span>
       <span class="hush share">${share}</span></div>
@@ -232,7 +233,8 @@ function Plane() {
     event.preventDefault();
     const at = timeAt(event);
     const factor = Math.max(MIN_ZOOM_MS / (to - from), 1.2 ** Math.sign(event.deltaY || event.deltaX));
-    zoom.value = { from: at - (at - from) * factor, to: at + (to - at) * factor };
+    const wider = { from: at - (at - from) * factor, to: at + (to - at) * factor };
+    zoom.value = wider.to - wider.from < whole.value.to - whole.value.from ? wider : null;
   };
   const onPointerDown = (event) => {
     if (event.button || event.pointerType === "touch" || event.target.closest("a, button")) return;

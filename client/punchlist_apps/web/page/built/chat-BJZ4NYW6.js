@@ -1,0 +1,39 @@
+/*! preact 11.2.0, (c) Jason Miller, @preact/signals 2.11.4, (c) Preact Team: MIT License. htm 3.1.1, (c) Google Inc.: Apache License 2.0.
+ * Made by `make page`. */
+import{e as O}from"./chunk-R6VQCR7I.js";import{O as x,P as et,S as A,b as E,c as C,d as X,f as Z,g as d,h as tt,qa as N,ta as at}from"./chunk-IALAHY4L.js";import{A as V,c as _,d as j,e as z,g as T,i as v,k as F,l as o,n as y,w as J,y as b,z as Q}from"./chunk-OD44XGYS.js";var k="/api/v1/chats",K="punchlist.chat",ft="The server is not responding. Nothing was lost; the answer arrives when it is back.",vt=["what is left?","what failed?","what is waiting for me?","add buy milk"],c=v(""),i=v(""),r=v([]),f=v(""),R=v(!1),h=v(""),L=null,m=null,w=null,S=0,W=null;F(()=>{y.value||(localStorage.removeItem(K),m=W=null,T(()=>[i.value,r.value,f.value]=["",[],""]))});function dt(t){let e=et.value?x.value.keys().next().value??"default":"";return y.value?.scope.list??t??(N.value||localStorage.getItem(K)||e)}function ot(t){c.value=N.value=t,localStorage.setItem(K,t)}function D(){let t=!i.value,e={screen:"chat",rest:t?[]:[i.value],query:t?{list:c.value}:{}};W=E(e),C.value.screen==="chat"&&X(e,{trail:!1})}function q(t,e,a){let n={role:t,...a,id:e},s=r.value.some(l=>l.id===e);r.value=s?r.value.map(l=>l.id===e?n:l):[...r.value,n]}function P(t,e){let a=`${t}.a`,{text:n=""}=r.value.find(s=>s.id===a)??{};q("assistant",a,{text:e(n)})}var p=t=>f.value=t.message;async function U(t,e){let a=i.value,n=0,s=()=>(n=0,f.value="");for(;i.value===a&&!e?.aborted;n++){try{if(await t(s))return!0}catch(l){let u=l.facts?.status;if(u<500&&u!==429)throw l;(n>2||l.kind==="away")&&(f.value=u?l.message:ft)}await Q(Math.min(500*2**n,4e3),e)}return!1}function st(t){let e=i.value;return U(async a=>{let n={Authorization:`Bearer ${y.value?.token}`},s=await fetch(`${k}/${e}/turns/${t}`,{headers:n,cache:"no-store"});if(!s.ok)throw await J(s);a();for await(let{event:l,data:u}of V(s))if(i.value!==e||ht(t,l,u))return!0})}function lt(t){R.value=!0,L=t.catch(p).finally(()=>{L=null,R.value=!1})}function ht(t,e,a){return e==="turn.started"?P(t,()=>""):e==="delta"?P(t,n=>n+a.text):e==="tool.started"?P(t,()=>"Working\u2026"):e==="failed"?f.value=a.text:e==="message"&&q("assistant",`${t}.a`,a),e==="end"}function g(t){!t.trim()||L||(f.value="",lt(pt(t).finally(()=>w=null)))}async function pt(t){S++,w=new AbortController;let{signal:e}=w;if(!i.value&&!await U(()=>$t(t),e))return nt(t,e);(m?.text!==t||m.thread!==i.value)&&(m={text:t,thread:i.value,turn:`u${crypto.randomUUID?.()??String(Math.random()).slice(2)}`});let{turn:a}=m,n=i.value;if(q("user",a,{text:t}),!await U(()=>b("POST",`${k}/${n}`,{text:t,turn:a}),e))return nt(t,e);w=m=null,h.value===t&&(h.value=""),f.value="",i.value===n&&await st(a)}function nt(t,e){e.aborted&&(h.value||=t,f.value="Stopped. Send it again when the server is back; it is done once.")}async function $t(t){let e=await b("POST",k,{list:c.value,title:t.slice(0,80)});return i.value=e.thread,D(),!0}async function I(t){let e=++S,a=t?await b("GET",`${k}/${encodeURIComponent(t)}`):{list:c.value,messages:[]};if(e!==S)return;T(()=>{i.value=t,ot(a.list),r.value=a.messages,f.value=""}),D();let n=a.messages.at(-1);n?.role==="user"&&lt(st(n.id))}async function it(){document.visibilityState==="visible"&&C.value.screen==="chat"&&y.value&&i.value&&!L&&await I(i.value).catch(p)}document.addEventListener("visibilitychange",it);addEventListener("focus",it);async function B(t){let e=++S;T(()=>[i.value,r.value]=["",[]]),ot(t),D();let a=await b("GET",`${k}?list=${encodeURIComponent(t)}`);e===S&&await I(a.threads[0]?.thread??"")}async function yt(t,e){if(!(E(C.value)===W||!(t||e))){try{if(t)return await I(t)}catch(a){if(a.kind!=="not_found")return p(a);at("chat",t)}await B(e).catch(p)}}function bt(){I(""),rt()}function mt(){w?w.abort():b("POST",`${k}/${i.value}/stop`,{}).catch(p)}async function wt(t,e){let a=r.value.find(n=>`${n.id}.a`===e)?.text;await B(t).catch(p),c.value===t&&a&&g(a)}var rt=()=>document.querySelector("#text")?.focus();function ut(t){if(t.endsWith("?"))return g(t);h.value=t,rt()}function gt(){let{rest:[t=""],query:e}=C.value,a=dt(e.list);_(()=>{yt(t,a)},[t,a,e.list]);let n=z(null);return j(()=>{n.current.scrollTop=n.current.scrollHeight},[r.value]),o`<${kt} />
+    <main class="chat" id="main">
+      <div id="log" ref=${n} role="log" aria-live="polite" aria-label="Messages" tabindex="0">
+        ${r.value.length?o`<ol id="said">${r.value.map((s,l)=>o`<${St} key=${s.id}
+              message=${s} isLast=${l===r.value.length-1} />`)}</ol>`:o`<${Ct} />`}
+      </div>
+      <${At} />
+      ${f.value&&o`<p class="trouble bad" role="alert">${d(f.value)}</p>`}
+    </main>`}function kt(){let t=new Map([...x.value.values()].map(n=>[n.conversation,A(n)]));c.value&&!t.has(c.value)&&t.set(c.value,c.value);let e=[...t].sort(([,n],[,s])=>n.localeCompare(s));return o`<header class="top-bar chat-head"><h1>Chat</h1>
+    <label class="about"><span>about</span><select id="list" aria-label="The list" onChange=${n=>B(n.currentTarget.value).catch(p)}>
+      ${e.map(([n,s])=>o`<option key=${n} value=${n} selected=${n===c.value}>
+        ${d(s)}</option>`)}</select></label>
+    <span class="room"></span><button type="button" onClick=${bt}>New thread</button></header>`}var Ct=()=>o`<div class="empty-chat">
+  <h2>Ask about your list, or change it</h2>
+  <p class="hush">In plain sentences. Say “help” for all of them.</p>
+  <${ct} of=${vt} />
+</div>`,ct=({of:t})=>M()||o`<div class="sentences">${t.map(e=>o`<button key=${e} type="button" onClick=${()=>ut(e)}>${d(e)}</button>`)}</div>`,M=()=>y.value?.scope.mode==="ro";function St({message:t,isLast:e}){let{role:a,text:n,about:s=[],mark:l,notes:u=[]}=t;return o`<li class=${a}>
+    ${t.help?o`<${xt} of=${t.help} />`:o`<div class="text">${tt(n)}</div>`}
+    ${s.length>0&&o`<div class="hush">${s.map(d).join(`
+`)}</div>`}
+    ${l&&o`<div class="hush">${d(l)}</div>`}
+    <${Tt} of=${t} isLast=${e} />
+    ${u.map($=>o`<div key=${$} class="note">${d($)}</div>`)}
+    ${e&&o`<${Et} of=${t} />`}
+  </li>`}function Tt({of:{receipts:t=[],undos:e},isLast:a}){let n=t.filter(({text:s,task:l})=>s||l);return n.length?o`<div class="chips">
+    ${n.map(({text:s,task:l,title:u,type:$,seq:H})=>{let Y=o`<${O} of=${s||`#${l} ${u??""}`} />`,G={name:c.value,task:l};return l&&$!=="Deleted"?o`<a key=${H} href=${E(G)} onClick=${Z(G)}>${Y}</a>`:o`<span key=${H}>${Y}</span>`})}
+    ${a&&!e&&!M()&&o`<button type="button" onClick=${()=>g("undo that")}>Undo</button>`}
+  </div>`:null}function Et({of:{id:t,asks:e,offers:a,elsewhere:n}}){if(M())return null;if(e)return o`<div class="answers">
+    <button type="button" class="danger" onClick=${()=>g("yes")}>yes</button>
+    <button type="button" onClick=${()=>g("no")}>no</button></div>`;if(a)return o`<${ct} of=${a} />`;let s=n?.toLowerCase(),l=s&&[...x.value.values()].find(u=>[u.conversation,A(u)].some($=>$.toLowerCase()===s));return l&&o`<div class="answers"><button type="button"
+    onClick=${()=>wt(l.conversation,t)}>Ask in <${O} of=${A(l)} /></button></div>`}var xt=({of:t})=>o`<div class="text">You can say, for example:</div>
+  <dl>${t.map(([e,a])=>o`<div key=${e}>
+    <dt><button type="button" class="text" onClick=${()=>ut(e)}>${e}</button></dt>
+    <dd>${a}</dd></div>`)}</dl>`;function At(){if(M())return o`<p class="hush">This link is read-only: it shows the chat, and sends nothing.</p>`;let t=a=>(a.preventDefault(),g(h.value)),e=a=>{a.key==="Enter"&&!a.shiftKey&&!a.isComposing&&t(a)};return o`<form onSubmit=${t}><label class="sr" for="text">Say what you want</label>
+    <textarea id="text" rows="1" placeholder="add buy milk" autocomplete="off" value=${h.value}
+      onInput=${a=>h.value=a.currentTarget.value} onKeyDown=${e}></textarea>
+    ${R.value?o`<button type="button" key="stop" onClick=${mt}>Stop</button>`:o`<button type="submit" key="send" class="primary">Send</button>`}</form>`}export{gt as default};

@@ -1,0 +1,3 @@
+/*! preact 11.2.0, (c) Jason Miller, @preact/signals 2.11.4, (c) Preact Team: MIT License. htm 3.1.1, (c) Google Inc.: Apache License 2.0.
+ * Made by `make page`. */
+import{O as l,V as f,c as t}from"./chunk-IALAHY4L.js";import{i as o,k as r,m as a,n as c,y as s}from"./chunk-OD44XGYS.js";var m=["now","inbox","agent","who"],p=500,v=2e3,n=o(null),u=0,i=1/0;function d(e){Date.now()+e>=i||(clearTimeout(u),i=Date.now()+e,u=setTimeout(S,e))}async function S(){try{if(c.value&&!document.hidden){let e=await s("GET","/api/v1/agents");JSON.stringify(e)!==JSON.stringify(n.peek())&&(n.value=e)}}catch(e){if(!(e instanceof a))throw e}i=1/0,m.includes(t.value.screen)&&d(v)}r(()=>{l.value,f.value,m.includes(t.value.screen)&&d(n.peek()?p:0)});export{n as a};
