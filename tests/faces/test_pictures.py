@@ -92,7 +92,7 @@ def test_recording_of_agents_and_a_person(planned: Stage, open_page: Open) -> No
     page.mouse.move(0, 0)
     # The person chooses the question, and says yes.
     acts = [(2.0, lambda: deploys.complete("1", "Staging answers in 90 ms; the old version stays for a day.")),
-            (5.0, lambda: page.keyboard.press("j")), (7.0, lambda: page.keyboard.press("y"))]  # fmt: skip
+            (5.0, lambda: page.keyboard.press("g")), (7.0, lambda: page.keyboard.press("y"))]  # fmt: skip
     frames: list[Image.Image] = []
     stop = Event()
     worker = Thread(target=run_steps, args=(planned, stop))

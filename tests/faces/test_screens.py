@@ -19,7 +19,7 @@ SCREENS: dict[str, tuple[str, str, str]] = {
     "list": ("#/list/release-1.0/4", "", ".detail"),
     "flow": ("#/list/release-1.0/flow", "", ".chip"),
     "graph": ("#/list/release-1.0/graph", "", ".node"),
-    "timeline": ("#/list/release-1.0/timeline", "", ".lane"),
+    "timeline": ("#/list/release-1.0/timeline", "", ".time-lane"),
     "history": ("#/list/release-1.0/history", "", ".call"),
     "now": ("#/", "", ".need"),
     "inbox": ("#/inbox", "", ".question h2"),

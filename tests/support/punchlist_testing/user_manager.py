@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 NEEDED = ("aiosqlite", "anyio", "msgspec", "watchfiles", "idna", "sniffio", "typing_extensions", "uvloop")
-FOR_WEB = ("starlette", "uvicorn", "h11", "click")
+FOR_WEB = ("segno", "starlette", "uvicorn", "h11", "click")
 FOR_MCP = (
     *("mcp", "mcp_types", "pydantic", "pydantic_core", "annotated_types", "typing_inspection", "httpx2"),
     *("opentelemetry", "cryptography", "cffi", "_cffi_backend", "python_multipart", "sse_starlette"),

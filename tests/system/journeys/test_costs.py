@@ -181,8 +181,8 @@ async def test_read_takes_no_hop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("method", "params", "alone", "of_many"),
     [
-        ("task.add", {"title": "one more"}, 173, 91),
-        ("task.set_status", {"task": "7", "status": "in_progress"}, 101, 69),
+        ("task.add", {"title": "one more"}, 187, 106),
+        ("task.set_status", {"task": "7", "status": "in_progress"}, 103, 71),
         ("task.get", {"task": "7"}, 40, 37),
         ("task.list", {}, 48, 48),
     ],

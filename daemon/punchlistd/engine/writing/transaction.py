@@ -143,7 +143,9 @@ class Transaction:
         if not events:
             return events
         state, at, owner = loaded.state, command.at, loaded.state.user
-        name, shown_name = state.conversation, loaded.shown_name
+        name = state.conversation
+        # A deletion clears the title.
+        shown_name = loaded.shown_name if type(events[-1]) is ConversationDeleted else ""
         titles: list[str] = []
         if name not in self.touched:
             self.touched[name] = loaded
