@@ -143,7 +143,7 @@ def measure_ui() -> None:
                     titles = [f"task {n}." for n in range(first, min(first + 1_000, count))]
                     client.conversation(f"of-{count}").add_many(titles)
         paints: dict[int, list[float]] = {SMALL: [], LARGE: []}
-        ui = [sys.executable, "-m", "punchlist", "ui", "-c"]
+        ui = [sys.executable, "-m", "punchlist", "ui", "--theme", "dark", "-c"]
         for _ in range(ROUNDS):
             for count, times in paints.items():
                 with open_screen([*ui, f"of-{count}"], daemon.socket) as screen:
