@@ -4,7 +4,7 @@ from playwright.sync_api import expect
 
 from punchlist_schemas.things import Gate
 from punchlist_testing.blocking import eventually
-from punchlist_testing.faces_page import Open
+from punchlist_testing.faces_page import Open, choose
 from punchlist_testing.stage import Stage
 
 SPY = """() => {
@@ -72,9 +72,7 @@ def test_only_enabled_notifications_report_failures(planned: Stage, open_page: O
     tasks.fail("1", "no luck")
     expect(page.locator(".card", has_text="watched")).to_contain_text("1 failed")
     assert page.evaluate("window.notifications") == []
-    page.keyboard.press("Control+k")
-    page.keyboard.type("notify me")
-    page.keyboard.press("Enter")
+    choose(page, "notify me")
     expect(page.locator(".toast")).to_contain_text("you get a notification")
     tasks.fail("2", "no luck either")
     # Don't use wait_for_function: it polls with eval, which the page's policy forbids.
@@ -174,9 +172,7 @@ def test_roster_follows_agents(empty: Stage, open_page: Open) -> None:
     expect(lost).to_contain_text("@bot/1, left at ")
     host.call("agent.enter", {"agent": "bot/1"})
     expect(lost).to_have_text("@bot/1")
-    page.keyboard.press("Control+k")
-    page.keyboard.type("who is")
-    page.keyboard.press("Enter")
+    choose(page, "who is")
     mine.locator("a").click()
     expect(page).to_have_url(f"{empty.url}/#/list/mine/2")
     expect(page.locator(".detail")).to_be_visible()

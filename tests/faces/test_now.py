@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from punchlist_schemas.things import Gate
 from punchlist_testing.blocking import eventually
-from punchlist_testing.faces_page import MODES, Open, assert_accessible
+from punchlist_testing.faces_page import MODES, Open, assert_accessible, choose
 from punchlist_testing.stage import Stage, stage
 
 BOX = "element => { const { x, y, width, height } = element.getBoundingClientRect(); return [x, y, width, height]; }"
@@ -256,12 +256,6 @@ def test_hostile_texts_stay_text(fresh: Stage, open_page: Open) -> None:
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
             assert "\u202e" not in page.locator("main").inner_text()
             assert page.locator("main :is(img, script)").count() == 0
-
-
-def choose(page: Page, command: str) -> None:
-    page.keyboard.press("Control+k")
-    page.keyboard.type(command)
-    page.keyboard.press("Enter")
 
 
 def test_notification_names_the_task_and_leads_to_it(fresh: Stage, open_page: Open) -> None:

@@ -1,5 +1,6 @@
 """Browser settings and checks that tests of the web page share."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,3 +32,12 @@ def assert_accessible(page: Any) -> None:
     assert violations == []
     assert len(results["passes"]) > 10
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "no horizontal overflow"
+
+
+def choose(page: Any, command: str) -> None:
+    """Run a command by its name in the palette."""
+    page.keyboard.press("Control+k")
+    page.locator("dialog.palette input:focus").wait_for()
+    page.keyboard.type(f">{command}")
+    page.locator("#found [role=option]", has_text=re.compile(command, re.IGNORECASE)).wait_for()
+    page.keyboard.press("Enter")

@@ -90,12 +90,13 @@ function Lane({ agent, isCompact }) {
   return html`<div class="lane" role="group" aria-label=${safe(describe(agent))}>
     <div class="top"><${Badge} of=${name} /><a class="cut" href=${hashOf(link)} onClick=${follow(link)}>
         <b><${Text} of=${name} /></b></a>
-      ${lists.length > 0 && html`<span class="hush cut">in <${Text} of=${lists.join(", ")} /></span>`}
+      ${lists.length > 0 && html`<span class="hush cut">
+        <${Text} of=${`${isCompact ? `${running[0].title}, ` : ""}in ${lists.join(", ")}`} /></span>`}
       <span class="tally">${tally(agent)}</span></div>
     ${!isCompact && agent.spans.length > 0 && html`<${Strip} agent=${agent} />`}
-    ${running.slice(0, isCompact ? 1 : MAX_BLOCKS).map((task) =>
+    ${!isCompact && running.slice(0, MAX_BLOCKS).map((task) =>
       html`<${Doing} key=${`${task.card.conversation} ${task.id}`} task=${task} agent=${agent} />`)}
-    ${running.length > MAX_BLOCKS && html`<p class="hush">and ${running.length - MAX_BLOCKS} more</p>`}
+    ${!isCompact && running.length > MAX_BLOCKS && html`<p class="hush">and ${running.length - MAX_BLOCKS} more</p>`}
     ${!isCompact && results.slice(0, MAX_RESULTS).map((entry) => html`<${Result} key=${entry.seq} entry=${entry} />`)}
   </div>`;
 }
@@ -217,7 +218,7 @@ export function Happened({ entries: [entry, ...others] }) {
     </div></li>`;
 }
 
-const INITIAL_CALLS = 30;
+const INITIAL_CALLS = 16;
 const shownCalls = signal(INITIAL_CALLS);
 const held = signal(null); // the calls shown while the pointer is on the feed
 
