@@ -37,7 +37,7 @@ FURTHER = {
     "tree": ("#/list/release-1.0?group=parent", "", ".row"),
     "no_fit": ("#/list/release-1.0?q=nothing+like+it", "", ".teach"),
     "why": ("#/list/release-1.0/4", "w", ".reasons"),
-    "past": ("#/list/release-1.0", "[", ".past-pill"),
+    "past": ("#/list/release-1.0", "[", ".time-machine"),
     "marked": ("#/list/release-1.0", "*", ".marked-bar"),
     "who": ("#/who", "", ".who li"),
     "nothing": ("#/list/nowhere", "", ".teach"),
@@ -83,7 +83,7 @@ def test_screen_reader_reads_each_task_in_one_sentence(planned: Stage, open_page
     assert 'group "Blocked, 8"' in snapshot
     assert 'option "#4 Draw the board , blocked, labels page, needs a look frees 7 waits for #2 #3 due ' in snapshot
     assert 'option "#2 Serve tasks over HTTP , in progress, high priority Serving tasks frees 8 codex ' in snapshot
-    assert 'button "Edit e"' in page.locator("aside").aria_snapshot()
+    assert 'button "Edit E"' in page.locator("aside").aria_snapshot()
     page.evaluate("location.hash = '#/lists'")
     board = page.locator("main")
     expect(board.locator("h2").first).to_be_visible()

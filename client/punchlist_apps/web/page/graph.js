@@ -258,7 +258,7 @@ function Culprits({ scene: { tasks, ids, critical } }) {
   const culprits = ids.filter(isStart).map((id) => [visibleRows.value.freesOf(id), id]).filter(([freed]) => freed)
     .sort((a, b) => b[0] - a[0]).slice(0, MAX_CULPRITS);
   const answer = (name, id) => (selectTask(id), run(name));
-  return html`<section class="culprits" aria-labelledby="culprits"><h3 id="culprits">What holds things up</h3>
+  return html`<section class="culprits" aria-labelledby="culprits"><h2 id="culprits">What holds things up</h2>
     <ul>${culprits.map(([freed, id]) => {
       const task = tasks.get(id);
       const [name, label] = ANSWERS[stateOf(task)] ?? [];

@@ -70,8 +70,8 @@ export default function Picker({ id }) {
   };
   return html`<h2 id="dialog-title">What #${id} waits for</h2>
     <p class="chosen">${chosen.map((each) => html`<button key=${each} class="label"
-      aria-label=${`No longer wait for #${each}`} onClick=${() => setChosen(chosen.filter((other) => other !== each))}>
-      #${each} <${Text} of=${tasks.get(each)?.title ?? ""} /> ×</button>`)}
+      title="No longer wait for it" onClick=${() => setChosen(chosen.filter((other) => other !== each))}>
+      #${each} <${Text} of=${tasks.get(each)?.title ?? ""} /> <span aria-hidden="true">×</span></button>`)}
       ${!chosen.length && html`<span class="hush">nothing yet</span>`}</p>
     <input ref=${box} data-first type="text" role="combobox" aria-expanded="true" aria-controls="candidates" aria-label="Find a task"
       aria-activedescendant=${matches.length ? `candidate-${at}` : undefined} placeholder="Words or a number"
