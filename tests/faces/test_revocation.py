@@ -17,7 +17,7 @@ def test_page_reports_an_ended_sign_in(tmp_path: Path, open_page: Open, place: s
         page = open_page(staged, place)
         page.clock.install()
         page.reload()
-        expect(page.get_by_text("Look at it").or_(page.locator(".card")).first).to_be_visible()
+        expect(page.locator(".rail").get_by_text("plan")).to_be_visible()
         expect(page.locator(".status")).to_have_text("live")
         requests: list[str] = []
         page.on("request", lambda request: requests.append(request.url) if "/api/" in request.url else None)

@@ -155,7 +155,7 @@ async def test_large_call_is_read_from_the_log(tmp_path: Path) -> None:
 
 async def test_reader_outlives_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_source, "RETRY_S", 0.01)
-    async with start(tmp_path) as (daemon, _):
+    async with start(tmp_path) as (daemon, writer):
         async with connect_async(socket=daemon.socket, autostart=False, timeout_s=0.1) as client:
             tail = Tail()
             async with aclosing(follow(client, tail, "work", None, lambda: 10.0)) as pages:
@@ -164,7 +164,7 @@ async def test_reader_outlives_the_daemon(tmp_path: Path, monkeypatch: pytest.Mo
                 tail.fall_behind()
                 assert (await anext(pages)).changes == []
                 daemon.start()
-                await client.conversation("work").add("One")
+                await writer.conversation("work").add("One")
                 while not (page := await anext(pages)).changes:
                     pass
                 assert titles(page) == ["One"]
