@@ -40,7 +40,7 @@ class Change(NamedTuple):
     leaves_gates: bool = False
 
 
-# From this signature pyright infers the types of the lambdas, but not from the constructor of a named tuple.
+# Pyright infers the types of the lambdas from this signature, but not from the constructor of a named tuple.
 def _row(
     call: Call, result: str, question: str = "", *, needs_text: bool = False, leaves_gates: bool = False
 ) -> Change:

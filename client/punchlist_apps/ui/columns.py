@@ -63,7 +63,7 @@ def _draw_owner(task: Task, context: DrawContext, width: int) -> Part:
     return hue(task.owner), words if count_columns(words) <= width else words.partition("/")[0]
 
 
-# From this signature pyright infers the types of the lambdas, but not from the constructor of a named tuple.
+# Pyright infers the types of the lambdas from this signature, but not from the constructor of a named tuple.
 def _column(
     least: int,
     most: int,

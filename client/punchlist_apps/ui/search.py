@@ -1,4 +1,4 @@
-"""The screen that searches the tasks of all lists."""
+"""The screen that searches the tasks in all lists."""
 
 from typing import ClassVar
 

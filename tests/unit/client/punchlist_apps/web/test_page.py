@@ -46,7 +46,7 @@ MAX_SENT_BYTES, MAX_UNPACKED_BYTES = 50_000, 120_000
 """Upper limits for the size of these files, compressed and uncompressed."""
 
 MAX_ALL_SENT_BYTES, MAX_ALL_UNPACKED_BYTES = 140_000, 320_000
-"""The same for all files of the page, of which most are loaded while the browser is idle."""
+"""Upper limits for all files of the page, most of which are loaded while the browser is idle."""
 
 
 def test_each_key_is_unique_and_has_a_command() -> None:
